@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -392,6 +393,8 @@ type sizes struct {
 
 	Growth         string `json:"growth,omitempty"`
 	MaxUnscheduled *int32 `json:"maxUnscheduled,omitempty"`
+
+	ScaleConfig *map[string]map[string]string `json:"scaleConfig,omitempty"` // nil: they stay
 }
 
 // sizeTimes are the times of an elastic task, by flag.
@@ -498,12 +501,23 @@ func (o *options) changeCommands() []*cobra.Command {
 	resize.Flags().Int32Var(&replicas, "replicas", 0, "of a service")
 	resize.Flags().StringVar(&to.Growth, "growth", "", "Provision asks for nodes where the quota has room; ExistingNodes does not")
 	unscheduled := resize.Flags().Int32("max-unscheduled", 0, "most pods that wait for nodes at once; 0 for those of one step")
+	scale := resize.Flags().StringArray("scale", nil, "variable for one size, SIZE:NAME=value, in place of all that it has; none removes them")
 	timeFlags(resize)
 	resize.RunE = func(c *cobra.Command, args []string) error {
 		changed := c.Flags().Changed
 		to.Times = timesOf(c)
 		to.MaxUnscheduled = ifChanged(c, "max-unscheduled", unscheduled)
-		other := len(to.Times) > 0 || to.Growth != "" || to.MaxUnscheduled != nil
+		if changed("scale") {
+			bySize := map[string]map[string]string{}
+			if !slices.Equal(*scale, []string{"none"}) {
+				var err error
+				if bySize, err = scaleConfig(*scale); err != nil {
+					return err
+				}
+			}
+			to.ScaleConfig = &bySize
+		}
+		other := len(to.Times) > 0 || to.Growth != "" || to.MaxUnscheduled != nil || to.ScaleConfig != nil
 		sized := changed("min") || changed("max") || changed("step") || changed("sizes")
 		switch {
 		case changed("replicas") && (sized || other):
@@ -513,7 +527,7 @@ func (o *options) changeCommands() []*cobra.Command {
 			return err
 		case !sized && other: // the sizes stay
 		case len(to.Values) == 0 && (!changed("min") || !changed("max")):
-			return errors.New("set --min and --max, --sizes, --growth or a time, or --replicas for a service")
+			return errors.New("set --min and --max, --sizes, --growth, --scale or a time, or --replicas for a service")
 		case len(to.Values) == 0 && to.Step == 0:
 			to.Step = 1
 		}

@@ -118,9 +118,13 @@ func TestElasticFlags(t *testing.T) {
 		"run --team a --image i -d":                     ``,
 		"run --team a --image i --grace 90 -d":          `add --max-pods or --sizes`,
 		"run --team a --image i --sizes 2 --scale 2 -d": `is no SIZE:NAME=value`,
+		"resize ns/elasticjob/train --scale 8:LR=0.1":   `{"min":0,"max":0,"scaleConfig":{"8":{"LR":"0.1"}}}`,
+		"resize ns/elasticjob/train --scale none":       `{"min":0,"max":0,"scaleConfig":{}}`,
+		"resize ns/elasticjob/train --min 1 --max 2":    `{"min":1,"max":2,"step":1}`,
 	} {
 		var body struct {
-			Task struct{ Elastic json.RawMessage }
+			Task  struct{ Elastic json.RawMessage }
+			Sizes json.RawMessage
 		}
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
@@ -130,7 +134,7 @@ func TestElasticFlags(t *testing.T) {
 		}))
 		_, _, err := run(t, append(strings.Fields(line), "--server", server.URL, "--token", "t")...)
 		server.Close()
-		if got := string(body.Task.Elastic); err != nil && (want == "" || !strings.Contains(err.Error(), want)) || err == nil && got != want {
+		if got := string(body.Task.Elastic) + string(body.Sizes); err != nil && (want == "" || !strings.Contains(err.Error(), want)) || err == nil && got != want {
 			t.Errorf("%s:\ngot  %s, %v\nwant %s", line, got, err, want)
 		}
 	}

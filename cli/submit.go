@@ -376,21 +376,28 @@ func (f *runFlags) elasticTask() (*elastic, error) {
 		}
 		return nil, nil
 	}
-	for _, text := range f.scale {
+	var err error
+	e.ScaleConfig, err = scaleConfig(f.scale)
+	return &e, err
+}
+
+// scaleConfig returns the variables by size and name that --scale sets; nil for none.
+func scaleConfig(texts []string) (bySize map[string]map[string]string, err error) {
+	for _, text := range texts {
 		size, variable, _ := strings.Cut(text, ":")
 		name, value, ok := strings.Cut(variable, "=")
 		if !ok {
 			return nil, fmt.Errorf("--scale %s is no SIZE:NAME=value, such as 8:BATCH_SIZE=32", text)
 		}
-		if e.ScaleConfig == nil {
-			e.ScaleConfig = map[string]map[string]string{}
+		if bySize == nil {
+			bySize = map[string]map[string]string{}
 		}
-		if e.ScaleConfig[size] == nil {
-			e.ScaleConfig[size] = map[string]string{}
+		if bySize[size] == nil {
+			bySize[size] = map[string]string{}
 		}
-		e.ScaleConfig[size][name] = value
+		bySize[size][name] = value
 	}
-	return &e, nil
+	return bySize, nil
 }
 
 // quoted returns a command line that sh reads as these arguments.

@@ -11,6 +11,9 @@ type SizeFields struct {
 	AsksError     string
 	Wait, Timeout TextField // pods that wait at once, and seconds
 	NodesOpen     bool
+
+	Scale     TextField // a variable by size in each line
+	ScaleOpen bool
 }
 
 // TimeField is an input of seconds, named as the field of the ElasticJob's policy.

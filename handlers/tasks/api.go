@@ -21,6 +21,7 @@ import (
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
 
@@ -97,6 +98,23 @@ type Sizes struct {
 
 	Growth         v1alpha1.Growth `json:"growth,omitempty"`         // Provision asks for nodes; without it, it stays
 	MaxUnscheduled *int32          `json:"maxUnscheduled,omitempty"` // pods that wait for nodes at once; 0 for those of one step; without it, it stays
+
+	ScaleConfig map[string]map[string]string `json:"scaleConfig,omitempty"` // variables by size, such as {"8": {"BATCH_SIZE": "32"}}, in place of those it has; {} for none; without it, they stay
+}
+
+// sizes returns the sizes of a request, and what is wrong with its variables.
+func (z *Sizes) sizes() (sizes actions.Sizes, wrong []string) {
+	sizes = actions.Sizes{Min: z.Min, Max: z.Max, Step: z.Step, Values: z.Values, Times: z.Times, Growth: z.Growth, MaxUnscheduled: z.MaxUnscheduled}
+	if z.ScaleConfig == nil {
+		return sizes, nil
+	}
+	lines, several := forms.ScaleLines(z.ScaleConfig)
+	for _, name := range several {
+		wrong = append(wrong, "has a value of several lines: "+name)
+	}
+	config, more := forms.ScaleConfig(lines)
+	sizes.Scale = append([]v1alpha1.ScaleConfig{}, config...) // not nil
+	return sizes, append(wrong, more...)
 }
 
 // ActionAnswer is what an action did or, as a dry run, would meet.
@@ -202,7 +220,11 @@ func (h *Pages) run(ctx context.Context, user governance.User, at tasks.Address,
 				return wrong("sizes.times", fmt.Sprintf("has %q, which is none of %v", field, fields))
 			}
 		}
-		return h.Actions.Resize(ctx, user, at, actions.Sizes(*request.Sizes), request.Generation)
+		sizes, problems := request.Sizes.sizes()
+		if len(problems) > 0 {
+			return wrong("sizes.scaleConfig", problems[0])
+		}
+		return h.Actions.Resize(ctx, user, at, sizes, request.Generation)
 	}
 	return h.Actions.Run(ctx, user, at, action, request.Class)
 }

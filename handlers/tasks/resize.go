@@ -51,6 +51,7 @@ func sizesForm(r *actions.Resizing) resizeForm {
 	if n := ptr.Deref(r.Sizes.MaxUnscheduled, 0); n > 0 {
 		f.fields.Wait.Value = text(n)
 	}
+	f.fields.Scale.Value = forms.ScaleText(r.Sizes.Scale)
 	return f
 }
 
@@ -85,6 +86,10 @@ func typedSizes(values url.Values, r *actions.Resizing) resizeForm {
 	if values.Has("wait") { // the form was sent: a box that is not checked sends nothing
 		f.fields.Asks, f.fields.Wait.Value, f.fields.Timeout.Value = values.Get("growth") != "", values.Get("wait"), values.Get("timeout")
 		f.fields.NodesOpen = f.fields.NodesOpen || f.fields.Asks
+	}
+	if values.Has("scale") {
+		typed := strings.ReplaceAll(values.Get("scale"), "\r\n", "\n")
+		f.fields.ScaleOpen, f.fields.Scale.Value = f.fields.Scale.Value != typed, typed
 	}
 	f.reviewed = values.Get("reviewed")
 	f.generation, _ = strconv.ParseInt(values.Get("generation"), 10, 64) // 0 is the generation of no object
@@ -126,14 +131,19 @@ func (f *resizeForm) read(r *actions.Resizing) (z actions.Sizes, ok bool) {
 		*z.MaxUnscheduled = number(actions.WaitField, f.fields.Wait.Value, "It")
 	}
 	z.Times[actions.NodesField] = number(actions.NodesField, f.fields.Timeout.Value, "It")
+	var wrong []string
+	if z.Scale, wrong = forms.ScaleConfig(f.fields.Scale.Value); len(wrong) > 0 {
+		errs[actions.ScaleField] = format.Capitalize(wrong[0]) + "."
+	}
 	if len(errs) == 0 {
-		errs = z.Problems(r.Scale)
+		errs = z.Problems()
 	}
 	if z.Growth == v1alpha1.GrowthProvision && z.Growth != r.Sizes.Growth && r.Blocked != "" {
 		errs[actions.GrowthField] = "It cannot ask for nodes: " + r.Blocked + "."
 	}
 	f.fields.AsksError, f.fields.Wait.Error, f.fields.Timeout.Error = errs[actions.GrowthField], errs[actions.WaitField], errs[actions.NodesField]
 	f.fields.Min.Error, f.fields.Max.Error = errs[actions.MinField], errs[actions.MaxField]
+	f.fields.Scale.Error = errs[actions.ScaleField]
 	f.fields.Step.Error, f.fields.Values.Error = errs[actions.StepField], errs[actions.ValuesField]
 	for i := range f.fields.Times {
 		f.fields.Times[i].Error = errs[actions.SizeField(f.fields.Times[i].ID)]
@@ -143,7 +153,7 @@ func (f *resizeForm) read(r *actions.Resizing) (z actions.Sizes, ok bool) {
 
 // sizesKey identifies sizes whose effects a user saw.
 func sizesKey(z actions.Sizes) string {
-	return fmt.Sprintf("%d-%d/%d/%s/%v/%s/%d", z.Min, z.Max, z.Step, listWords(z.Values), z.Times, z.Growth, ptr.Deref(z.MaxUnscheduled, 0))
+	return fmt.Sprintf("%d-%d/%d/%s/%v/%s/%d/%s", z.Min, z.Max, z.Step, listWords(z.Values), z.Times, z.Growth, ptr.Deref(z.MaxUnscheduled, 0), forms.ScaleText(z.Scale))
 }
 
 // resizePage returns the page of a form. z are the sizes to preview; nil for none.
@@ -234,6 +244,13 @@ func resizeEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
 	}
 	list = append(list, timeEffects(r, z)...)
 	list = append(list, growthEffects(r, z)...)
+	if !z.SameScale(r.Sizes) {
+		change := "The variables by size change"
+		if runs {
+			change += " when it starts again: until then all of its pods read those that it started with"
+		}
+		list = append(list, change+".")
+	}
 	if runs {
 		list = append(list, "Its other pods are not restarted.")
 	}

@@ -32,7 +32,7 @@ func times() actions.Times {
 // each error.
 func TestResize(t *testing.T) {
 	discrete := grown()
-	discrete.Resizing.Sizes, discrete.Resizing.Scale = actions.Sizes{Min: 4, Max: 16, Values: []int32{4, 12, 16}, Times: times()}, []int32{16}
+	discrete.Resizing.Sizes = actions.Sizes{Min: 4, Max: 16, Values: []int32{4, 12, 16}, Times: times(), Scale: []v1alpha1.ScaleConfig{{Replicas: 16, Env: []v1alpha1.ScaleVariable{{Name: "BATCH", Value: "8"}}}}}
 	pending := grown()
 	pending.Resizing.State, pending.Resizing.Pods, pending.Resizing.Minimum, pending.Resizing.Growth = v1alpha1.ElasticPending, 0, 0, nil
 	asking := grown()
@@ -67,7 +67,10 @@ func TestResize(t *testing.T) {
 		"above the maximum":      {grown(), fields{"min": "20"}, nil, 422, "The maximum is smaller than the minimum 20.", ""},
 		"not in steps":           {grown(), fields{"max": "14"}, nil, 422, "The maximum 14 cannot be reached from the minimum 4 in steps of 4.", ""},
 		"a value outside":        {discrete, fields{"max": "12"}, nil, 422, "The size 16 is larger than the maximum 12: remove it.", ""},
-		"a size with variables":  {discrete, fields{"max": "12", "values": "4, 12"}, nil, 422, "scaleConfig has variables for 16 pods", ""},
+		"a size with variables":  {discrete, fields{"max": "12", "values": "4, 12"}, nil, 422, "16 is not from the minimum to the maximum.", ""},
+		"its variables, too":     {discrete, fields{"max": "12", "values": "4, 12", "scale": "12 BATCH=16"}, nil, 200, "The variables by size change when it starts again: until then all of its pods read those that it started with.", "resize to 4-12 by 0 or [4 12]"},
+		"no variables":           {discrete, fields{"scale": " "}, nil, 200, "The variables by size change when it starts again", "resize to 4-16 by 0 or [4 12 16]"},
+		"no variable":            {grown(), fields{"scale": "16 BATCH"}, nil, 422, "Line 1 is no SIZE NAME=value, such as 8 BATCH_SIZE=32.", ""},
 		"no values":              {discrete, fields{"values": " , "}, nil, 422, "List the allowed sizes", ""},
 		"changed meanwhile":      {grown(), fields{"max": "8"}, &governance.Error{Kind: governance.Conflict, Message: "train was changed meanwhile."}, 200, "It shrinks", "train was changed meanwhile."},
 		"rejected by the server": {grown(), fields{"max": "8"}, &governance.Error{Kind: governance.Invalid, Message: "It was refused: no."}, 200, "It shrinks", "It was refused: no."},

@@ -17,6 +17,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
 
@@ -148,13 +149,8 @@ func (r *TaskRequest) values(t submit.Team) url.Values {
 				values.Set(input.id, strconv.Itoa(int(seconds)))
 			}
 		}
-		var scale []string
-		for _, size := range slices.Sorted(maps.Keys(e.ScaleConfig)) {
-			for _, name := range slices.Sorted(maps.Keys(e.ScaleConfig[size])) {
-				scale = append(scale, size+" "+name+"="+e.ScaleConfig[size][name])
-			}
-		}
-		values.Set("scale", strings.Join(scale, "\n"))
+		scale, _ := forms.ScaleLines(e.ScaleConfig) // invalid finds values of several lines
+		values.Set("scale", scale)
 	}
 	return values
 }
@@ -198,12 +194,9 @@ func (e *ElasticRequest) unreadable() (wrong governance.FieldErrors) {
 			wrong.Addf("elastic.times", "has %q, which is none of %v", field, fields)
 		}
 	}
-	for _, variables := range e.ScaleConfig {
-		for name, value := range variables {
-			if strings.ContainsAny(value, "\r\n") {
-				wrong.Addf("elastic.scaleConfig", "has a value of several lines: %s", name)
-			}
-		}
+	_, names := forms.ScaleLines(e.ScaleConfig)
+	for _, name := range names {
+		wrong.Addf("elastic.scaleConfig", "has a value of several lines: %s", name)
 	}
 	return wrong
 }

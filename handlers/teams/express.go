@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
 
 	"github.com/labstack/echo/v4"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -69,13 +70,7 @@ func formOf(t submit.Team, r submit.Request) submitForm {
 			sizes = append(sizes, whole(size))
 		}
 		f.sizes = strings.Join(sizes, ", ")
-		var scale []string
-		for _, c := range r.ScaleConfig {
-			for _, v := range c.Env {
-				scale = append(scale, fmt.Sprintf("%d %s=%s", c.Replicas, v.Name, v.Value))
-			}
-		}
-		f.scale = strings.Join(scale, "\n")
+		f.scale = forms.ScaleText(r.ScaleConfig)
 		initial := v1alpha1.DefaultElasticPolicy()
 		unless := func(initial, n int32) string {
 			if n == initial {

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -227,26 +226,11 @@ func (f *submitForm) policy(wrong *governance.FieldErrors) *v1alpha1.ElasticPoli
 }
 
 // scaleConfig parses the variables of sizes.
-func (f *submitForm) scaleConfig(wrong *governance.FieldErrors) (config []v1alpha1.ScaleConfig) {
-	eachLine(f.scale, func(n int, line string) {
-		size, variable, _ := strings.Cut(line, " ")
-		replicas, err := strconv.ParseInt(size, 10, 32)
-		name, value, found := strings.Cut(strings.TrimSpace(variable), "=")
-		if err != nil || !found {
-			wrong.Add("elastic.scaleConfig", fmt.Sprintf("line %d is no SIZE NAME=value, such as 8 BATCH_SIZE=32", n))
-			return
-		}
-		i := slices.IndexFunc(config, func(c v1alpha1.ScaleConfig) bool { return c.Replicas == int32(replicas) })
-		if i < 0 {
-			i, config = len(config), append(config, v1alpha1.ScaleConfig{Replicas: int32(replicas)})
-		}
-		one := v1alpha1.ScaleVariable{Name: strings.TrimSpace(name), Value: value}
-		if slices.ContainsFunc(config[i].Env, func(v v1alpha1.ScaleVariable) bool { return v.Name == one.Name }) {
-			wrong.Add("elastic.scaleConfig", fmt.Sprintf("line %d sets %s for %d pods a second time", n, one.Name, replicas))
-			return
-		}
-		config[i].Env = append(config[i].Env, one)
-	})
+func (f *submitForm) scaleConfig(wrong *governance.FieldErrors) []v1alpha1.ScaleConfig {
+	config, problems := forms.ScaleConfig(f.scale)
+	for _, problem := range problems {
+		wrong.Add("elastic.scaleConfig", problem)
+	}
 	return config
 }
 
@@ -299,7 +283,7 @@ func formError(err error) *governance.Error {
 // runtime parses what containers get besides resources. Lists have one entry in each line.
 func (f *submitForm) runtime(wrong *governance.FieldErrors) (r submit.Runtime) {
 	r.ServiceAccount = f.account
-	eachLine(f.env, func(n int, line string) {
+	forms.EachLine(f.env, func(n int, line string) {
 		name, value, found := strings.Cut(line, "=")
 		if !found {
 			wrong.Add("env", fmt.Sprintf("line %d has no =; write NAME=value", n))
@@ -307,7 +291,7 @@ func (f *submitForm) runtime(wrong *governance.FieldErrors) (r submit.Runtime) {
 		}
 		r.Env = append(r.Env, corev1.EnvVar{Name: strings.TrimSpace(name), Value: value})
 	})
-	eachLine(f.secrets, func(n int, line string) {
+	forms.EachLine(f.secrets, func(n int, line string) {
 		name, from, found := strings.Cut(line, "=")
 		secret, key, keyed := strings.Cut(from, "/")
 		switch {
@@ -321,7 +305,7 @@ func (f *submitForm) runtime(wrong *governance.FieldErrors) (r submit.Runtime) {
 			}}})
 		}
 	})
-	eachLine(f.volumes, func(n int, line string) {
+	forms.EachLine(f.volumes, func(n int, line string) {
 		at, claim, found := strings.Cut(line, "=")
 		if !found {
 			wrong.Add("volumes", fmt.Sprintf("line %d has no =; write /path=claim", n))
@@ -350,13 +334,4 @@ func (f *submitForm) runtime(wrong *governance.FieldErrors) (r submit.Runtime) {
 		r.Tries = count("tries", f.tries)
 	}
 	return r
-}
-
-// eachLine calls do for each line that is not blank, with its number.
-func eachLine(text string, do func(number int, line string)) {
-	for i, line := range strings.Split(text, "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			do(i+1, line)
-		}
-	}
 }

@@ -163,6 +163,19 @@ func environment(e *v1alpha1.ElasticJob) []corev1.EnvVar {
 	return vars
 }
 
+// keepScaleConfig gives an increment the variables by size that the base runs with, so that all
+// pods of a run read the same ones.
+func keepScaleConfig(increment, base *batchv1.Job) {
+	isScaleConfig := func(v corev1.EnvVar) bool { return v.Name == scaleConfigVariable }
+	for i := range increment.Spec.Template.Spec.Containers {
+		c, of := &increment.Spec.Template.Spec.Containers[i], base.Spec.Template.Spec.Containers[i].Env
+		c.Env = slices.DeleteFunc(c.Env, isScaleConfig)
+		if at := slices.IndexFunc(of, isScaleConfig); at >= 0 {
+			c.Env = append(c.Env, of[at])
+		}
+	}
+}
+
 // scaleConfig returns the value of scaleConfigVariable.
 func scaleConfig(config []v1alpha1.ScaleConfig) string {
 	bySize := map[string]map[string]string{}

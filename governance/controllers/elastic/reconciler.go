@@ -369,6 +369,7 @@ func (r *Reconciler) apply(ctx context.Context, e *v1alpha1.ElasticJob, parts jo
 	}
 	for _, p := range d.Create {
 		job := Increment(e, p)
+		keepScaleConfig(job, parts[0])
 		r.memory.recordCreation(client.ObjectKeyFromObject(job), proposal(job), r.Now())
 		r.memory.forgetRooms()
 		failed = append(failed, r.create(ctx, e, job))

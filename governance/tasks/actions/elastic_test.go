@@ -102,6 +102,12 @@ func (l elasticLab) base() string {
 	return l.c.Kubectl(l.t, "", "get", "job", "train-base", "-n", l.name, "-o", "jsonpath={.metadata.uid} {.spec.parallelism}")
 }
 
+// tables returns the variables by size that each Job reads.
+func (l elasticLab) tables() string {
+	l.t.Helper()
+	return l.c.Kubectl(l.t, "", "get", "jobs", "-n", l.name, "-o", `jsonpath={range .items[*]}[{.spec.template.spec.containers[0].env[?(@.name=="KUOTA_SCALE_CONFIG")].value}]{end}`)
+}
+
 // A member and an admin can take each action on an ElasticJob: it is one task. Nobody else
 // can.
 func TestActionsOnAnElasticJob(t *testing.T) {
@@ -136,10 +142,15 @@ func TestActionsOnAnElasticJob(t *testing.T) {
 	l.must(l.Resize(t.Context(), l.member, at, smaller, seen))
 	l.reaches(2, tasks.Running, "low")
 	l.refused(l.Resize(t.Context(), l.admin, at, actions.Sizes{Min: 1, Max: 3, Step: 1}, seen), governance.Conflict, "was changed meanwhile")
-	l.must(l.Resize(t.Context(), l.admin, at, actions.Sizes{Min: 1, Max: 3, Values: []int32{1, 3}}, l.get().Generation))
+	variables := []v1alpha1.ScaleConfig{{Replicas: 3, Env: []v1alpha1.ScaleVariable{{Name: "BATCH", Value: "8"}}}}
+	l.must(l.Resize(t.Context(), l.admin, at, actions.Sizes{Min: 1, Max: 3, Values: []int32{1, 3}, Scale: variables}, l.get().Generation))
 	l.reaches(3, tasks.Running, "low")
+	if got := l.tables(); got != "[][]" {
+		t.Errorf("the base and its new growth read %s, want what the base started with: nothing", got)
+	}
 	l.must(l.Resize(t.Context(), l.admin, at, actions.Sizes{Times: actions.Times{actions.GraceField: 90}}, l.get().Generation))
-	if got := actions.SizesOf(l.get().Spec.ElasticPolicy); got.Times[actions.GraceField] != 90 || got.Times[actions.MostField] == 0 || !slices.Equal(got.Values, []int32{1, 3}) {
+	resized := l.get()
+	if got := actions.SizesOf(&resized.Spec); got.Times[actions.GraceField] != 90 || got.Times[actions.MostField] == 0 || !slices.Equal(got.Values, []int32{1, 3}) {
 		t.Errorf("after a change of one time: got %+v, want the same sizes and other times", got)
 	}
 	if e := l.get(); e.Annotations[v1alpha1.AnnotationChangedBy] != l.admin.Name || e.Spec.ElasticPolicy.ReplicaIncrementStep != nil {
@@ -172,6 +183,9 @@ func TestActionsOnAnElasticJob(t *testing.T) {
 	})
 	l.must(l.Resume(t.Context(), l.admin, at))
 	l.reaches(3, tasks.Running, "high")
+	if got, table := l.tables(), `[{"3":{"BATCH":"8"}}]`; got != table+table {
+		t.Errorf("the resumed base and its growth read %s, want %s twice", got, table)
+	}
 
 	l.must(l.Delete(t.Context(), l.member, at))
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
@@ -217,7 +231,7 @@ func TestSizesAreCheckedAsByTheSchema(t *testing.T) {
 		patch := fmt.Sprintf(`{"spec": {"elasticPolicy": {"minReplicas": %d, "maxReplicas": %d, "replicaIncrementStep": %s, "replicaDiscreteValues": %s, %s}}}`, z.Min, z.Max, step, values, strings.Trim(string(times), "{}"))
 		e := l.get()
 		err = l.c.Client.Patch(t.Context(), &e, client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll)
-		if problems := z.Problems(nil); (len(problems) == 0) != (err == nil) {
+		if problems := z.Problems(); (len(problems) == 0) != (err == nil) {
 			t.Errorf("%+v: the form says %v, and the API server %v", z, problems, err)
 		}
 		if err == nil {

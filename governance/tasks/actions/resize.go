@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/controllers/elastic"
 	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +39,8 @@ type Sizes struct {
 
 	Growth         v1alpha1.Growth // where it grows
 	MaxUnscheduled *int32          // pods that can wait for nodes at once; 0 for those of one step
+
+	Scale []v1alpha1.ScaleConfig // variables by size
 }
 
 // Times are the times of an ElasticJob's policy, in seconds, by the names of its fields.
@@ -60,8 +63,9 @@ func TimeFields() ([]SizeField, Times) {
 	return []SizeField{GraceField, IdleField, FaultyField, StableField, MostField, NodesField}, Times{GraceField: day, IdleField: day, FaultyField: day, StableField: day, MostField: 7 * day, NodesField: day}
 }
 
-// SizesOf returns the sizes of a policy.
-func SizesOf(p v1alpha1.ElasticPolicy) Sizes {
+// SizesOf returns the sizes of an ElasticJob.
+func SizesOf(spec *v1alpha1.ElasticJobSpec) Sizes {
+	p := spec.ElasticPolicy
 	return Sizes{
 		Min: p.MinReplicas, Max: p.MaxReplicas, Step: ptr.Deref(p.ReplicaIncrementStep, 0), Values: slices.Sorted(slices.Values(p.ReplicaDiscreteValues)),
 		Times: Times{
@@ -69,6 +73,7 @@ func SizesOf(p v1alpha1.ElasticPolicy) Sizes {
 			StableField: p.MinStablePeriodSeconds, MostField: p.BackoffMaxSeconds, NodesField: cmp.Or(p.ProvisionTimeoutInSeconds, v1alpha1.DefaultElasticPolicy().ProvisionTimeoutInSeconds),
 		},
 		Growth: cmp.Or(p.Growth, v1alpha1.GrowthExistingNodes), MaxUnscheduled: new(ptr.Deref(p.MaxUnscheduledReplicas, 0)),
+		Scale: spec.ScaleConfig,
 	}
 }
 
@@ -82,6 +87,9 @@ func (z Sizes) Over(others Sizes) Sizes {
 	z.Times, z.Growth = times, cmp.Or(z.Growth, others.Growth)
 	if z.MaxUnscheduled == nil {
 		z.MaxUnscheduled = others.MaxUnscheduled
+	}
+	if z.Scale == nil {
+		z.Scale = others.Scale
 	}
 	return z
 }
@@ -104,7 +112,12 @@ func (z Sizes) allowed() []int32 { return elastic.Sizes(z.policy()) }
 // Equal reports whether both are the same sizes.
 func (z Sizes) Equal(other Sizes) bool {
 	return z.Min == other.Min && z.Max == other.Max && z.Step == other.Step && slices.Equal(z.Values, other.Values) && maps.Equal(z.Times, other.Times) &&
-		z.Growth == other.Growth && ptr.Equal(z.MaxUnscheduled, other.MaxUnscheduled)
+		z.Growth == other.Growth && ptr.Equal(z.MaxUnscheduled, other.MaxUnscheduled) && z.SameScale(other)
+}
+
+// SameScale reports whether both have the same variables by size.
+func (z Sizes) SameScale(other Sizes) bool {
+	return slices.EqualFunc(z.Scale, other.Scale, func(a, b v1alpha1.ScaleConfig) bool { return a.Replicas == b.Replicas && slices.Equal(a.Env, b.Env) })
 }
 
 // SizeField is a field of Sizes and Times.
@@ -118,11 +131,11 @@ const (
 	ValuesField SizeField = "values"
 	GrowthField SizeField = "growth"
 	WaitField   SizeField = "maxUnscheduled"
+	ScaleField  SizeField = "scaleConfig"
 )
 
 // Problems returns what the API server would reject in sizes: a sentence for each field.
-// scale are the sizes of scaleConfig.
-func (z Sizes) Problems(scale []int32) map[SizeField]string {
+func (z Sizes) Problems() map[SizeField]string {
 	wrong := map[SizeField]string{}
 	add := func(f SizeField, is bool, format string, args ...any) {
 		if is && wrong[f] == "" {
@@ -160,9 +173,9 @@ func (z Sizes) Problems(scale []int32) map[SizeField]string {
 		add(WaitField, n < step, "This is less than a step of %d pods, which wait together.", step)
 	}
 	add(MostField, z.Times[MostField] < z.Times[StableField], "This is less than the %d seconds that it does not grow at first.", z.Times[StableField])
-	for _, n := range scale {
-		add(MinField, n < z.Min, "scaleConfig has variables for %d pods: choose a minimum of at most %d, or remove them with kubectl edit.", n, n)
-		add(MaxField, n > z.Max, "scaleConfig has variables for %d pods: choose a maximum of at least %d, or remove them with kubectl edit.", n, n)
+	policy := z.policy()
+	for _, problem := range manifest.CheckScaleConfig(z.Scale, &policy) {
+		add(ScaleField, true, "Its variables by size are wrong: %s.", problem)
 	}
 	return wrong
 }
@@ -179,8 +192,7 @@ func (z Sizes) largestStep() (step int32) {
 // Resizing is what Resize can change, and what of it is running.
 type Resizing struct {
 	Sizes      Sizes
-	Scale      []int32 // sizes that scaleConfig has variables for
-	Generation int64   // of the spec that Sizes are from
+	Generation int64 // of the spec that Sizes are from
 	State      v1alpha1.ElasticState
 	Pods       int32   // with quota
 	Base       int32   // pods of the base, which keeps its size while it runs
@@ -203,12 +215,8 @@ func (s *Service) resizing(ctx context.Context, t *tasks.Task) (*Resizing, error
 	case err != nil || string(e.UID) != t.UID:
 		return nil, nil // deleted meanwhile
 	}
-	p := e.Spec.ElasticPolicy
 	r := &Resizing{
-		Sizes: SizesOf(p), Generation: e.Generation, State: e.Status.State, Pods: e.Status.Replicas, Minimum: e.Status.Minimum,
-	}
-	for _, c := range e.Spec.ScaleConfig {
-		r.Scale = append(r.Scale, c.Replicas)
+		Sizes: SizesOf(&e.Spec), Generation: e.Generation, State: e.Status.State, Pods: e.Status.Replicas, Minimum: e.Status.Minimum,
 	}
 	if r.Blocked, err = blocked(ctx, reader); err != nil {
 		return nil, err
@@ -282,7 +290,7 @@ func (s *Service) Resize(ctx context.Context, user governance.User, at tasks.Add
 		if string(e.UID) != t.UID || e.Generation != generation {
 			return changed(t.Name + " was changed meanwhile. Its sizes are shown as they are now: review yours against them.")
 		}
-		before := SizesOf(e.Spec.ElasticPolicy)
+		before := SizesOf(&e.Spec)
 		z := z.Over(before)
 		if before.Equal(z) {
 			return nil
@@ -303,9 +311,13 @@ func (s *Service) Resize(ctx context.Context, user governance.User, at tasks.Add
 		for field, seconds := range z.Times {
 			policy[string(field)] = seconds
 		}
+		changes := map[string]any{"elasticPolicy": policy}
+		if !z.SameScale(before) {
+			changes["scaleConfig"] = z.Scale
+		}
 		err := writer.Patch(ctx, e, merge(map[string]any{
 			"metadata": map[string]any{"uid": e.UID, "resourceVersion": e.ResourceVersion},
-			"spec":     map[string]any{"elasticPolicy": policy},
+			"spec":     changes,
 		}))
 		if apierrors.IsConflict(err) && ctx.Err() == nil { // its status changes often: the generation decides
 			continue
@@ -335,6 +347,9 @@ func sizesSpec(z, others Sizes) spec {
 		if seconds != others.Times[field] {
 			p[string(field)] = seconds
 		}
+	}
+	if !z.SameScale(others) {
+		return spec{"elasticPolicy": p, "scaleConfig": z.Scale}
 	}
 	return spec{"elasticPolicy": p}
 }

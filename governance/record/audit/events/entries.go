@@ -149,7 +149,9 @@ func changes(e *auditv1.Event, entry history.Activity) []history.Activity {
 		action = audit.Switching(suspend == "false")
 	case class:
 		action = audit.ChangeClass
-	case elastic && slices.ContainsFunc(slices.Collect(maps.Keys(values)), func(path string) bool { return strings.HasPrefix(path, "spec.elasticPolicy.") }):
+	case elastic && slices.ContainsFunc(slices.Collect(maps.Keys(values)), func(path string) bool {
+		return strings.HasPrefix(path, "spec.elasticPolicy.") || strings.HasPrefix(path, "spec.scaleConfig")
+	}):
 		action = audit.Resize
 	}
 	if uid == "" || e.ObjectRef.Subresource == "" && unchanged(answer.Metadata, e.RequestReceivedTimestamp.Time) {
