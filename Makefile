@@ -199,7 +199,7 @@ older: cluster ## the behavior tests on the oldest Kueue that Kuota works with
 .PHONY: oldest
 oldest: cluster ## the tests of behavior, enforcement and controllers on the oldest Kubernetes that Kuota works with
 	@$(COMPILE) $(BIN)/localcluster build --bin $(OLDEST)/bin --source cmd/localcluster --kubernetes cmd/localcluster/oldest
-	@rm -rf $(OLDEST)/rbac && mkdir $(OLDEST)/rbac && cp deploy/rbac/*.yaml $(OLDEST)/rbac && rm $(OLDEST)/rbac/{changed-by,defaults,priorities,template-labels,time-limits}.yaml && cp deploy/rbac/legacy/*.yaml $(OLDEST)/rbac
+	@rm -rf $(OLDEST)/rbac && mkdir $(OLDEST)/rbac && cp deploy/rbac/*.yaml $(OLDEST)/rbac && rm $(OLDEST)/rbac/{changed-by,defaults,growth,priorities,template-labels,time-limits}.yaml && cp deploy/rbac/legacy/*.yaml $(OLDEST)/rbac
 	@$(call behavior,$(OLDEST),$(OLDEST)/rbac,./e2e/behavior ./e2e/bypasses ./governance/controllers/reconcile)
 
 .PHONY: fuzz
