@@ -118,7 +118,7 @@ func run(ctx context.Context, fast bool, clusters, slowest int) error {
 	for range 2 { // the longest packages get the first clusters
 		<-r.browsers
 	}
-	failed := r.test(ctx, env, "", slices.Concat(flags, []string{"-p=" + strconv.Itoa(max(1, clusters-1))}), groups.cluster)
+	failed := r.test(ctx, env, "", slices.Concat(flags, []string{"-p=" + strconv.Itoa(clusters)}), groups.cluster)
 	return errors.Join(failed, <-browser, <-browser, <-beside, <-started)
 }
 

@@ -15,8 +15,8 @@ const (
 	poolVariable = "KUOTA_TEST_POOL"
 	usedMark     = "used" // in a cluster's folder: the next test binary resets it first
 	// poolLimit is how long a test binary waits for a cluster: there can be more
-	// binaries than clusters.
-	poolLimit = 15 * time.Minute
+	// binaries than clusters, and two of others before it.
+	poolLimit = 45 * time.Minute
 )
 
 // Pool is a set of clusters that test binaries share. Only one binary uses a
