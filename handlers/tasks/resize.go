@@ -131,9 +131,11 @@ func (f *resizeForm) read(r *actions.Resizing) (z actions.Sizes, ok bool) {
 		*z.MaxUnscheduled = number(actions.WaitField, f.fields.Wait.Value, "It")
 	}
 	z.Times[actions.NodesField] = number(actions.NodesField, f.fields.Timeout.Value, "It")
-	var wrong []string
-	if z.Scale, wrong = forms.ScaleConfig(f.fields.Scale.Value); len(wrong) > 0 {
-		errs[actions.ScaleField] = format.Capitalize(wrong[0]) + "."
+	if z.Scale = r.Sizes.Scale; f.fields.Scale.Value != sizesForm(r).fields.Scale.Value { // no line has a value of several lines, which kubectl can set
+		var wrong []string
+		if z.Scale, wrong = forms.ScaleConfig(f.fields.Scale.Value); len(wrong) > 0 {
+			errs[actions.ScaleField] = format.Capitalize(wrong[0]) + "."
+		}
 	}
 	if len(errs) == 0 {
 		errs = z.Problems()

@@ -37,6 +37,8 @@ func TestResize(t *testing.T) {
 	pending.Resizing.State, pending.Resizing.Pods, pending.Resizing.Minimum, pending.Resizing.Growth = v1alpha1.ElasticPending, 0, 0, nil
 	asking := grown()
 	asking.Resizing.Sizes.Growth, asking.Resizing.Blocked = v1alpha1.GrowthProvision, "one pod blocks all"
+	several := grown()
+	several.Resizing.Sizes.Scale = []v1alpha1.ScaleConfig{{Replicas: 8, Env: []v1alpha1.ScaleVariable{{Name: "RECIPE", Value: "a: 1\nb: 2 "}}}}
 	type fields map[string]string
 	for name, tc := range map[string]struct {
 		review  actions.Review
@@ -70,6 +72,7 @@ func TestResize(t *testing.T) {
 		"a size with variables":  {discrete, fields{"max": "12", "values": "4, 12"}, nil, 422, "16 is not from the minimum to the maximum.", ""},
 		"its variables, too":     {discrete, fields{"max": "12", "values": "4, 12", "scale": "12 BATCH=16"}, nil, 200, "The variables by size change when it starts again: until then all of its pods read those that it started with.", "resize to 4-12 by 0 or [4 12]"},
 		"no variables":           {discrete, fields{"scale": " "}, nil, 200, "The variables by size change when it starts again", "resize to 4-16 by 0 or [4 12 16]"},
+		"a value of two lines":   {several, fields{"max": "32"}, nil, 200, "It grows up to 32 pods when compute was idle for 30 seconds. torchrun in its running pods was started for at most 16 pods, and uses no more. Its other pods", "resize to 4-32 by 4"},
 		"no variable":            {grown(), fields{"scale": "16 BATCH"}, nil, 422, "Line 1 is no SIZE NAME=value, such as 8 BATCH_SIZE=32.", ""},
 		"no values":              {discrete, fields{"values": " , "}, nil, 422, "List the allowed sizes", ""},
 		"changed meanwhile":      {grown(), fields{"max": "8"}, &governance.Error{Kind: governance.Conflict, Message: "train was changed meanwhile."}, 200, "It shrinks", "train was changed meanwhile."},

@@ -96,6 +96,30 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestClosedPreemptionGate shows why growth of ElasticJobs cannot be kept from reclaiming by a
+// preemption gate: with its default feature gates Kueue preempts for a Workload whose gate is
+// closed.
+func TestClosedPreemptionGate(t *testing.T) {
+	for gate, want := range map[string]int{"": 1, string(features.ConcurrentAdmission): 0, string(features.MultiKueueOrchestratedPreemption): 0} {
+		c := newCluster()
+		c.team("vision", 4)
+		c.team("speech", 4)
+		c.running("speech", "borrows", 8, 10, time.Hour)
+		growth := c.task("vision", "growth", 4, -1_000_000, 0)
+		growth.Spec.PreemptionGates = []kueue.PreemptionGate{{Name: "kuota.dev/growth"}}
+		if gate != "" {
+			c.Configuration.FeatureGates = map[string]bool{gate: true}
+		}
+		report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, &simulate.Question{Target: "vision/growth", Ties: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Preempted) != want {
+			t.Errorf("with the gate %q, Kueue preempts %+v, want %d", gate, report.Preempted, want)
+		}
+	}
+}
+
 // TestTie has one free GPU and two tasks, created in the same second in two queues.
 func TestTie(t *testing.T) {
 	c := newCluster()
