@@ -153,9 +153,10 @@ func (f *resizeForm) read(r *actions.Resizing) (z actions.Sizes, ok bool) {
 	return z, len(errs) == 0
 }
 
-// sizesKey identifies sizes whose effects a user saw.
+// sizesKey identifies sizes whose effects a user saw. It is one line: browsers send other ends of
+// lines than they got.
 func sizesKey(z actions.Sizes) string {
-	return fmt.Sprintf("%d-%d/%d/%s/%v/%s/%d/%s", z.Min, z.Max, z.Step, listWords(z.Values), z.Times, z.Growth, ptr.Deref(z.MaxUnscheduled, 0), forms.ScaleText(z.Scale))
+	return fmt.Sprintf("%d-%d/%d/%s/%v/%s/%d/%q", z.Min, z.Max, z.Step, listWords(z.Values), z.Times, z.Growth, ptr.Deref(z.MaxUnscheduled, 0), forms.ScaleText(z.Scale))
 }
 
 // resizePage returns the page of a form. z are the sizes to preview; nil for none.

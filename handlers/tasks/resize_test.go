@@ -104,6 +104,9 @@ func TestResize(t *testing.T) {
 					t.Errorf("%s is %q, and %q was typed", field, kept.Get(field), value)
 				}
 			}
+			if strings.ContainsAny(kept.Get("reviewed"), "\r\n") {
+				t.Errorf("a browser would send other ends of lines than those of %q", kept.Get("reviewed"))
+			}
 			if tc.done == "" {
 				return
 			}
